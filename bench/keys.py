@@ -22,9 +22,8 @@ LAUNCH_STEPS = ("granted", "rented", "ended")
 
 _UUID7 = r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_OBJECT = (
-    r"(?:(?P<part_table>logs|telemetry)-(?P<part>[0-9]{5})|(?P<table>opening|stages|proofs|closing-partial|closing))"
-)
+_PART = r"(?P<part_table>logs|telemetry)-(?P<part>[0-9]{5})"
+_WHOLE = r"(?P<table>opening|stages|proofs|closing-partial|closing)"
 BUNDLE_KEY = re.compile(rf"bundles/v1/(?P<date>{_DATE})/(?P<run_id>{_UUID7})/(?:{_PART}|{_WHOLE})\.parquet")
 LAUNCH_KEY = re.compile(rf"launches/v1/(?P<date>{_DATE})/(?P<rental_id>{_UUID7})\.(?P<step>granted|rented|ended)\.json")
 
