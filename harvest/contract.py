@@ -114,6 +114,10 @@ _OWN_RUN_COLUMNS = (
     c("action", "string?", "what to do; see Action"),
     c("fingerprint_id", "string?", "id of the normalised failure, the same over machines and versions"),
     c("fingerprint_exact_id", "string?", "the same with version and line kept"),
+    c("fingerprint_kind", "string?", "`root` (of an error record) or `symptom` (of the end, where nothing was said)"),
+    c("fingerprint_title", "string?", "the failure's short name for people"),
+    c("root_text", "string?", "the normalised root message that the fingerprint is made of"),
+    c("rule", "string?", "id of the signature or rule that gave blame and cause"),
     c("evidence", _EVIDENCE, "the lines the verdict rests on: `root` first, then `context` and `echo`"),
     c("missing_evidence", "list<string>", "what would have helped and is not there"),
     c(
