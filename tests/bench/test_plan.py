@@ -36,7 +36,7 @@ def test_a_typo_in_a_plan_is_named_before_anything_starts(text: str, told: str) 
 
 def test_a_placeholder_that_nothing_fills_is_refused() -> None:
     plan = parse_plan('name = "x"\n[[stage]]\nname = "a"\nargv = ["{typo}"]', "mine.toml")
-    with pytest.raises(UsageError, match="nothing fills '{typo}'"):
+    with pytest.raises(UsageError, match=r"nothing fills '\{typo\}'"):
         resolved(plan, Path("/run"))
 
 
