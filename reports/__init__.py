@@ -1,0 +1,1 @@
+"""Published tables -> frozen page models -> a static site. Reads the tables alone, never a bundle."""

@@ -1,0 +1,1 @@
+"""One module a page: rows of the published tables -> one frozen model of text. Pure."""
