@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -11,6 +12,7 @@ from typing import Any
 
 from bench.capture import Capture, Chunk
 from bench.cgroup import CgroupReader
+from bench.clock import utc_now_text
 from bench.contract import RUNNER_STREAM, ProofPhase, RunnerEvent, RunnerFlag
 from bench.keys import PART_RAW_BYTES
 from bench.lines import Line
@@ -33,11 +35,6 @@ _BATCH_WORDS = (
     "throughput:",
 )
 HOST_SAMPLE_S = 5.0
-
-
-def utc_now_text() -> str:
-    """Return the runner's clock as RFC 3339 text."""
-    return datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 class BatchReader:
@@ -113,8 +110,6 @@ class Recorder:
 
     def tell(self, event: RunnerEvent, **columns: Any) -> None:
         """Say in the runner's own stream what just happened."""
-        import os
-
         row = {"event": str(event), "at": utc_now_text(), **columns}
         os.write(
             self._events, json.dumps(row, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace") + b"\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import signal
@@ -13,16 +12,16 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from bench import __version__
-from bench.contract import CLOSING, OPENING, SCHEMA_VERSION, EndKind, EndReason, FinishedBy, RunnerEvent
+from bench.clock import utc_now_text
+from bench.contract import CLOSING, SCHEMA_VERSION, EndKind, EndReason, FinishedBy, RunnerEvent
 from bench.errors import EXIT_EVIDENCE_MISSING, EXIT_NOT_PASSED, EXIT_NOT_STORED, EXIT_PASSED, StoreError
-from bench.hardware import probe_hardware
-from bench.identity import IdentityFlags, work_out_identity
+from bench.identity import IdentityFlags
 from bench.keys import make_run_id, object_key
+from bench.opening import opening_row
 from bench.plan import Plan, PlanStage, resolved
 from bench.process import Child, is_answering
 from bench.proofs import RunResult, run_passed
-from bench.recorder import BENCHMARK_STAGE, Recorder, utc_now_text
+from bench.recorder import BENCHMARK_STAGE, Recorder
 from bench.redact import make_redactor
 from bench.spool import Spool
 from bench.store import Store
@@ -113,7 +112,13 @@ class _Run:
         return self._close()
 
     def _store_opening(self) -> None:
-        self._opening = self._opening_row()
+        config = self._config
+        self._opening = {
+            **opening_row(self._plan, self._spool.folder, config.flags, config.environment, self._address_key),
+            "run_id": self._run_id,
+            "settings_asked": dict(config.plan.settings),
+            "store_credential": config.store.credential,
+        }
         try:
             listing = self._shipper.put({"table": "opening", "rows": [self._opening]})
         except (StoreError, SealingFailed) as error:
@@ -122,32 +127,6 @@ class _Run:
                 "Check the store's address, its rights and the network, then run the same command again."
             ) from error
         self._shipper.objects.append({name: listing[name] for name in ("key", "table", "bytes", "sha256", "rows")})
-
-    def _opening_row(self) -> dict[str, Any]:
-        environment = self._config.environment
-        identity = work_out_identity(self._config.flags, environment, self._address_key).as_row()
-        plan = self._plan.as_json()
-        for stage in plan["stages"]:
-            stage["argv"] = self._redactor.redact_argv(stage["argv"])
-        return {
-            **OPENING.empty_row(),
-            **probe_hardware(self._spool.folder, environment).as_row(),
-            **identity,
-            "schema_version": SCHEMA_VERSION,
-            "run_id": self._run_id,
-            "started_at": utc_now_text(),
-            "runner_version": __version__,
-            "plan_name": self._plan.name,
-            "plan": self._redactor.redact(json.dumps(plan))[0],
-            "settings": dict(self._plan.settings),
-            "settings_asked": dict(self._config.plan.settings),
-            "settings_sources": {},
-            "versions": {},
-            "proof_kind": self._plan.settings.get("proof_kind", self._plan.proof_kind),
-            "plan_warnings": [],
-            "input_files": [],
-            "store_credential": self._config.store.credential,
-        }
 
     def _run_stages(self) -> None:
         for stage in self._plan.stages:

@@ -1,8 +1,8 @@
 """A root message without what differs from run to run, so that the same failure reads the same everywhere. Pure.
 
 What names a failure is kept (the CUDA error's words, Xid number, errno, signal, GLIBC version, sm_ architecture,
-library name, HTTP status); ids, addresses, times, sizes and paths are masked. Nothing here is learned, so that an id that was
-given once is given again.
+library name, HTTP status); ids, addresses, times, sizes and paths are masked. Nothing here is learned, so
+that an id that was given once is given again.
 """
 
 from __future__ import annotations

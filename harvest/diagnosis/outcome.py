@@ -69,7 +69,9 @@ def _incomplete(course: Course) -> bool:
     has_rate = result.rate_proofs_per_hour is not None
     counted = (result.proofs_requested, result.proofs_completed, result.proofs_failed)
     is_rate_asked = result.min_rate_proofs_per_hour is not None and counted != (None, None, None)
-    return not run_passed(_without_min_rate(result)) or (is_rate_asked and not has_rate)
+    run = course.evidence.run
+    is_closing_lost = run.get("end_reason") is None and "closing" in (run.get("bad_tables") or ())
+    return is_closing_lost or not run_passed(_without_min_rate(result)) or (is_rate_asked and not has_rate)
 
 
 def _too_slow(course: Course) -> bool:

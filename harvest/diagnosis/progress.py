@@ -58,7 +58,7 @@ def completed_before(evidence: RunEvidence, lines: pl.DataFrame, row: int, seq: 
     """
     by_daemon = daemon_completed(lines).filter(pl.col("row") < row).height
     reported = sum(_is_completed(each) and (each.get("log_seq") or 0) < seq for each in evidence.proofs)
-    count = max(by_daemon, reported)
+    count = max(int(by_daemon), int(reported))
     if count or _is_whole_from_start(evidence, lines):
         return count
     return None

@@ -154,9 +154,7 @@ def machine_page(
 
 
 def _heading(runs: pl.DataFrame, scores: Sequence[Row]) -> str:
-    newest = (runs.head(1).to_dicts() or list(scores) or [{"gpu_model": None, "num_gpus": None, "geolocation": None}])[
-        0
-    ]
+    newest = [*runs.head(1).to_dicts(), *scores, {"gpu_model": None, "num_gpus": None, "geolocation": None}][0]
     return " · ".join(
         part for part in (fmt.gpus_text(newest["gpu_model"], newest["num_gpus"]), newest["geolocation"]) if part
     )
@@ -187,7 +185,7 @@ def _against_cohort(scores: Sequence[Row]) -> str:
 def _facts(scores: Sequence[Row], runs: pl.DataFrame) -> tuple[Fact, ...]:
     failed = fleet.failures(runs)
     blamed = failed.filter(pl.col("blame") == "machine").height
-    lost = runs["usd_lost"].sum() if runs["usd_lost"].count() else None
+    lost = float(runs["usd_lost"].sum()) if runs["usd_lost"].count() else None
     hosts = {score["host_id"] for score in scores if score["host_id"] is not None}
     return (
         Fact("Runs", fmt.count(runs.height)),
