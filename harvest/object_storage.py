@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -16,7 +17,10 @@ from harvest.errors import ObjectMissing, StoreUnreadable, UsageError
 from harvest.store import ObjectStore, StoredObject
 
 _CLOCK_TIMEOUT_S = 20
+_CLOCK_STEP = timedelta(seconds=1)
+_MAX_RETRY_COUNT = 5
 _RETRY_TIMEOUT_S = 60
+_MAX_REASON_CHARACTERS = 300
 
 
 def open_bucket(url: str, environment: Mapping[str, str]) -> ObjectStore:
@@ -34,7 +38,7 @@ def open_bucket(url: str, environment: Mapping[str, str]) -> ObjectStore:
         prefix=parts.path.strip("/") or None,
         endpoint=endpoint,
         client_options={"allow_http": endpoint.startswith("http://")},
-        retry_config={"max_retries": 5, "retry_timeout": timedelta(seconds=_RETRY_TIMEOUT_S)},
+        retry_config={"max_retries": _MAX_RETRY_COUNT, "retry_timeout": timedelta(seconds=_RETRY_TIMEOUT_S)},
     )
     return BucketStore(url.rstrip("/"), bucket, endpoint)
 
@@ -71,19 +75,25 @@ class BucketStore:
             raise self._unreadable(key, error) from error
 
     def now(self) -> datetime:
-        """Return the service's clock: every answer, a refusal too, carries it as `Date`."""
+        """Return the service's clock: every answer, a refusal too, carries it as `Date`, in whole seconds.
+
+        What was stored within that second may be listed as stored after its beginning. So its end is given, once it
+        is over: then all that was stored up to it can be listed.
+        """
         try:
             answer = requests.head(self._endpoint, timeout=_CLOCK_TIMEOUT_S, allow_redirects=False)
-            return parsedate_to_datetime(answer.headers["Date"]).astimezone(UTC)
+            second = parsedate_to_datetime(answer.headers["Date"]).astimezone(UTC)
         except (requests.RequestException, KeyError, ValueError) as error:
             raise StoreUnreadable(
                 f"{self._endpoint} did not tell its time ({type(error).__name__}). Nothing was changed; "
                 "run the same command again, or give the instant with --as-of."
             ) from error
+        time.sleep(_CLOCK_STEP.total_seconds())
+        return second + _CLOCK_STEP - timedelta(microseconds=1)
 
     def _unreadable(self, key: str, error: Exception) -> StoreUnreadable:
-        reason = " ".join(str(error).split())[:300]
+        reason = " ".join(str(error).split()).partition(" Debug source:")[0][:_MAX_REASON_CHARACTERS]
         return StoreUnreadable(
-            f"{self.url} did not give {key!r}: {reason}. "
-            "The published tables are as before; run the same command again."
+            f"{self.url} did not give {key!r}: {reason}. The published tables are as before; check the bucket's name, "
+            "AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, then run the same command again."
         )

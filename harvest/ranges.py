@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench.schema import Table
+from bench.schema import ColumnType, Table
 from harvest.limits import EARLIEST, LATEST, MAX_NUMBER
 
 _SIGNED = frozenset({"clock_offset_s", "temperature_c"})
@@ -32,18 +33,35 @@ _COUNTED = frozenset(
     }
 )
 """Never negative, though no unit stands in the name."""
+_NUMBERS = frozenset({"int32", "int64", "float64", "timestamp"})
 _INSTANTS_US = (int(EARLIEST.timestamp()) * 10**6, int(LATEST.timestamp()) * 10**6)
 
 
 def out_of_range(rows: pa.Table, declared: Table) -> str | None:
     """Return what is impossible about the first such column, as a sentence; null where all is possible."""
-    for column in declared.columns:
-        is_unsigned = column.name in _COUNTED or (bool(column.unit) and column.name not in _SIGNED)
-        for chunk in rows[column.name].chunks:
-            problem = _first_problem(column.name, chunk, is_unsigned)
+    for name, is_unsigned in _checked_columns(declared):
+        for chunk in rows[name].chunks:
+            if chunk.null_count == len(chunk):
+                continue
+            problem = _first_problem(name, chunk, is_unsigned)
             if problem is not None:
-                return f"column {column.name!r}: {problem}"
+                return f"column {name!r}: {problem}"
     return None
+
+
+@cache
+def _checked_columns(declared: Table) -> tuple[tuple[str, bool], ...]:
+    """Return the columns that hold a number or an instant, at any depth, and whether it may not be negative."""
+    return tuple(
+        (each.name, each.name in _COUNTED or (bool(each.unit) and each.name not in _SIGNED))
+        for each in declared.columns
+        if _has_numbers(each.parsed_type)
+    )
+
+
+def _has_numbers(type_: ColumnType) -> bool:
+    inner = [item for _, item in type_.fields] + ([type_.item] if type_.item is not None else [])
+    return type_.kind in _NUMBERS or any(_has_numbers(each) for each in inner)
 
 
 def _first_problem(name: str, values: pa.Array, is_unsigned: bool) -> str | None:

@@ -7,6 +7,7 @@ polars never sees a file that has not been through here: it checks no page check
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -131,28 +132,28 @@ def _check_metadata(metadata: dict[bytes, bytes], declared: Table, run_id: str) 
 
 
 def _read(file: pq.ParquetFile, declared: Table) -> pa.Table:
-    found = file.schema_arrow
-    known = [name for name in declared.column_names if name in found.names]
-    _check_schema(found, declared)
+    found = {field.name: field.type for field in file.schema_arrow}
+    schema = arrow_schema(declared)
+    _check_schema(found, schema)
+    known = [name for name in schema.names if name in found]
     rows = file.read(columns=known, use_threads=False)  # a worker is one of as many as there are processors
     if rows.nbytes > MAX_TABLE_BYTES:
         raise Untrusted(RejectReason.BOMB, f"{rows.nbytes} bytes in memory; an object has at most {MAX_TABLE_BYTES}")
     rows.validate(full=True)
-    schema = arrow_schema(declared)
     columns = [
-        rows[field.name].cast(field.type) if field.name in known else pa.nulls(rows.num_rows, field.type)
+        rows[field.name].cast(field.type) if field.name in found else pa.nulls(rows.num_rows, field.type)
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _check_schema(found: pa.Schema, declared: Table) -> None:
-    for field, column in zip(arrow_schema(declared), declared.columns, strict=True):
-        if field.name not in found.names:
-            if not column.is_nullable:
+def _check_schema(found: Mapping[str, pa.DataType], declared: pa.Schema) -> None:
+    for field in declared:
+        if field.name not in found:
+            if not field.nullable:
                 raise Untrusted(RejectReason.SCHEMA_MISMATCH, f"column {field.name!r} is not there")
-        elif _plain(found.field(field.name).type) != _plain(field.type):
-            detail = f"column {field.name!r} is {found.field(field.name).type}; {field.type} was expected"
+        elif _plain(found[field.name]) != _plain(field.type):
+            detail = f"column {field.name!r} is {found[field.name]}; {field.type} was expected"
             raise Untrusted(RejectReason.SCHEMA_MISMATCH, detail)
 
 
