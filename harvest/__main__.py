@@ -66,7 +66,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     # Imported here, so that --help is quick and that a worker process can limit its threads before polars starts.
     from harvest import engine, pipeline, settings, steps
-    from harvest.progress import ProgressText
 
     settings.check_summary_path(args.summary)
     order = pipeline.Order(
@@ -77,7 +76,7 @@ def _run(args: argparse.Namespace) -> int:
         policy=settings.read_policy(args.policy, args.data),
         signatures_text=settings.read_signatures(),
     )
-    progress = ProgressText(sys.stderr.isatty(), time.monotonic)
+    progress = steps.ProgressText(sys.stderr.isatty(), time.monotonic)
     timed = steps.Steps(
         time.monotonic, lambda event: print(progress.text_of(event), end="", file=sys.stderr, flush=True)
     )

@@ -22,8 +22,7 @@ from harvest.judged_bundle import (
 from harvest.launches import Launches, unstarted
 from harvest.memory import Before, basis_of, remembered
 from harvest.refusal import rejects_frame
-from harvest.run_row import not_yet_started_row
-from harvest.runs import all_runs, frame_of
+from harvest.runs import all_runs, frame_of, not_yet_started_row
 
 Results = Iterator[JudgedBundle]
 Told = Callable[[Results, int], Iterable[JudgedBundle]]

@@ -28,7 +28,7 @@ from harvest.fetch import BundleListing, listed_state, settled_at, silence_deadl
 from harvest.launches import LaunchRecord
 from harvest.policy import Policy
 from harvest.refusal import Refusal
-from harvest.run_row import alive_row, never_started_row, run_row
+from harvest.runs import alive_row, never_started_row, run_row
 from harvest.store import ObjectStore, open_store
 from harvest.tables import empty_frame
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from harvest.contract import RENTALS
 from harvest.launches import Launches
-from harvest.run_row import BENCHMARK_STAGE
+from harvest.runs import BENCHMARK_STAGE
 from harvest.tables import conform
 
 _SECONDS_PER_HOUR = 3600

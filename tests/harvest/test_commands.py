@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -17,8 +16,7 @@ import pytest
 
 from data import FOLDER
 from harvest.lock import data_lock
-from harvest.progress import ProgressText
-from harvest.steps import Progress, StepDone, Steps
+from harvest.steps import Progress, ProgressText, StepDone, Steps
 from tests.builders import START
 from tests.harvest.bundles import (
     AS_OF,
@@ -191,10 +189,8 @@ def test_a_disk_that_fills_up_while_publishing_changes_nothing_and_leaves_nothin
     for number in range(1, 4):
         put_usual(tmp_path / "s", number)
 
-    def no_file_above_20_kib() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20 * 2**10, 20 * 2**10))
-
-    done = run(command(tmp_path / "s", tmp_path / "d"), 4, preexec_fn=no_file_above_20_kib)
+    limited = ["bash", "-c", 'ulimit -f 20 && exec "$@"', "bash", *command(tmp_path / "s", tmp_path / "d")]
+    done = run(limited, 4)
     assert "The published tables are as before; make room" in done.stderr
     assert file_bytes(tmp_path / "d") == before
     assert [path.name for path in (tmp_path / "d" / ".generations").iterdir()] == ["1"]

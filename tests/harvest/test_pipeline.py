@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from bench.arrow import arrow_schema, arrow_type
 from bench.keys import bundle_prefix
 from harvest.contract import PUBLISHED_TABLES
+from harvest.engine import each_result, local_processes
 from harvest.errors import StoreUnreadable
 from tests.builders import START
 from tests.harvest.bundles import (
@@ -264,3 +267,19 @@ def test_every_run_stands_in_exactly_one_place(tmp_path: Path) -> None:
     assert [summary.harvest[name] for name in counted] == [1, 1, 1, 1, 2]
     assert summary.harvest["unlaunched_count"] == 4
     assert len(reject_reasons(tmp_path / "d")) == 8
+
+
+def doubled_or_dead(number: int) -> int:
+    """Work for a worker process; 3 kills it."""
+    if number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 2 * number
+
+
+def given_up(number: int, why: str) -> int:
+    return -number
+
+
+def test_a_task_that_kills_its_worker_is_given_up_and_all_others_are_done() -> None:
+    results = each_result(local_processes, doubled_or_dead, range(8), given_up)
+    assert sorted(results) == [-3, 0, 2, 4, 8, 10, 12, 14]
